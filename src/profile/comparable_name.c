@@ -126,10 +126,21 @@ static size_t skip_separated_address(struct slice name, size_t place)
     return end == place + has_separator ? place : end;
 }
 
+/* Copies the bytes from PLACE on with which no word and no address begins. Returns the place after them. */
+static size_t copy_plain(struct slice name, size_t place, struct buffer *out)
+{
+    static const bool begins[256] = {['$'] = true, ['L'] = true, ['G'] = true, ['j'] = true, ['C'] = true,
+                                     ['l'] = true, ['.'] = true, ['/'] = true, ['@'] = true, ['0'] = true};
+    size_t end = place;
+    while (end < name.size && !begins[name.data[end]]) end++;
+    buffer_append(out, name.data + place, end - place);
+    return end;
+}
+
 void comparable_name_append(struct slice name, struct buffer *out)
 {
     name = without_rust_hash(name);
-    for (size_t place = copy_kind_of_v8(name, out); place < name.size;) {
+    for (size_t place = copy_kind_of_v8(name, out); (place = copy_plain(name, place, out)) < name.size;) {
         size_t end = copy_numbered_word(name, place, out);
         if (end == place && (end = skip_separated_address(name, place)) > place && !strchr("/.@", name.data[place]))
             buffer_append_text(out, "0x");

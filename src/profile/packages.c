@@ -35,10 +35,13 @@ struct namer {
 };
 
 /* Returns the package that stands for the frame's, or 0 if the frame needs none. */
-static uint32_t package_of(const struct namer *namer, const struct location *location, const struct function *function)
+static uint32_t package_of(const struct namer *namer, const struct location *location, struct function_id function)
 {
-    if (function->module.index != 0 || (namer->naming->only_unmapped && location->mapping.index != 0)) return 0;
-    return same_modules_package(&namer->modules, package_of_frame(namer->profile, location, function)).index;
+    if (profile_function(namer->profile, function)->module.index != 0 ||
+        (namer->naming->only_unmapped && location->mapping.index != 0))
+        return 0;
+    struct string_id package = package_of_frame(&namer->modules, namer->profile, location, function);
+    return same_modules_package(&namer->modules, package).index;
 }
 
 static struct string_id name_of(const struct function *function)
@@ -82,7 +85,7 @@ static void note_frame(struct namer *namer, uint32_t location, struct line *line
 {
     const struct function *function = profile_function(namer->profile, line->function);
     struct name_use *use = &namer->names[name_of(function).index];
-    note_use(namer, use, package_of(namer, &namer->profile->locations.items[location], function));
+    note_use(namer, use, package_of(namer, &namer->profile->locations.items[location], line->function));
 }
 
 /* --- Comparisons: modules with another name ----------------------------------------------------------------------- */
@@ -98,7 +101,7 @@ static void note_side(struct namer *namer, uint32_t location, struct line *line)
 {
     const struct function *function = profile_function(namer->profile, line->function);
     struct package_use use = {.name = name_of(function).index,
-                              .package = package_of(namer, &namer->profile->locations.items[location], function)};
+                              .package = package_of(namer, &namer->profile->locations.items[location], line->function)};
     if (!namer->names[use.name].has_several || use.package == 0) return;
     uint64_t hash = hash_mix(use.name, use.package);
     uint32_t index = index_table_find(&namer->use_index, hash, is_package_use, namer, &use);
@@ -266,7 +269,7 @@ static void rename_frame(struct namer *namer, uint32_t location, struct line *li
     struct function function = *profile_function(profile, line->function);
     struct string_id name = name_of(&function);
     const struct name_use *use = &namer->names[name.index];
-    uint32_t package = package_of(namer, &profile->locations.items[location], &function);
+    uint32_t package = package_of(namer, &profile->locations.items[location], line->function);
     if (package == 0 || name.index == 0 || !use->has_several) return;
     if (package == use->renamed_from) package = use->renamed_into;
     struct slice path = profile_slice(profile, (struct string_id){package});

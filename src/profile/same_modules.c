@@ -29,12 +29,13 @@ struct finder {
     uint32_t *first_of_build; /* first package of each build id */
 };
 
-struct string_id package_of_frame(const struct profile *profile, const struct location *location,
-                                  const struct function *function)
+struct string_id package_of_frame(const struct same_modules *modules, const struct profile *profile,
+                                  const struct location *location, struct function_id function)
 {
     struct string_id file = profile_mapping(profile, location->mapping)->file_name;
-    if (incomplete_is_name(profile_c_string(profile, function->name))) return (struct string_id){0};
-    return file.index != 0 ? file : function->package;
+    bool is_known = function.index < modules->function_count;
+    if (is_known && modules->is_incomplete[function.index]) return (struct string_id){0};
+    return file.index != 0 ? file : profile_function(profile, function)->package;
 }
 
 /* --- Users of locations ------------------------------------------------------------------------------------------- */
@@ -50,23 +51,42 @@ static uint64_t user_of(const struct finder *finder, const struct processes *pro
     return is_known && process < PROCESSES_MAX ? (uint64_t)1 << process : 0;
 }
 
-/* Users of a stack use its parents, which have lower indices, and their locations. */
+/* Users of a stack use its parents, which have lower indices, and their locations. OF_STACK and OF_LOCATION are arrays
+ * of unsigned numbers in which all bits have room: small ones where there are two users, as caches hold more of them.
+ * The parent is usually the index before, whose users stay in a register. */
+#define FIND_USERS(finder, processes, number, of_stack, of_location)                                                   \
+    do {                                                                                                               \
+        const struct profile *const from = (finder)->profile;                                                          \
+        number *const stacks = (of_stack), *const locations = (of_location), bits = 0;                                 \
+        for (size_t i = 0; i < from->samples.count; i++)                                                               \
+            stacks[from->samples.stack[i].index] |= (number)user_of(finder, processes, i);                             \
+        for (uint32_t i = profile_stack_limit(from); i-- > 1;) {                                                       \
+            bits |= stacks[i];                                                                                         \
+            if (bits == 0 || !profile_is_stack(from, i)) continue;                                                     \
+            uint32_t parent = profile_parent_at(from, i);                                                              \
+            locations[profile_stack_location(from, i)] |= bits;                                                        \
+            if (parent == i - 1) continue;                                                                             \
+            stacks[parent] |= bits;                                                                                    \
+            bits = 0;                                                                                                  \
+        }                                                                                                              \
+        for (size_t i = 0; i < from->locations.count; i++) (finder)->modules->users[i] = locations[i];                 \
+    } while (0)
+
 static bool find_users(struct finder *finder)
 {
     const struct profile *profile = finder->profile;
     struct processes processes;
-    uint64_t *of_stack = calloc((size_t)profile_stack_limit(profile) + 1, sizeof(*of_stack));
-    uint64_t *users = finder->modules->users = calloc(profile->locations.count + 1, sizeof(*users));
-    bool has_memory = processes_find(&processes, profile) && of_stack && users;
-    for (size_t i = 0; has_memory && i < profile->samples.count; i++)
-        of_stack[profile->samples.stack[i].index] |= user_of(finder, &processes, i);
-    for (uint32_t i = profile_stack_limit(profile); has_memory && i-- > 1;) {
-        if (!profile_is_stack(profile, i) || of_stack[i] == 0) continue;
-        of_stack[profile_parent_at(profile, i)] |= of_stack[i];
-        users[profile_stack_location(profile, i)] |= of_stack[i];
-    }
+    size_t size = finder->is_base ? sizeof(uint8_t) : sizeof(uint64_t), count = profile->locations.count + 1;
+    void *of_stack = calloc((size_t)profile_stack_limit(profile) + 1, size), *of_location = calloc(count, size);
+    finder->modules->users = calloc(count, sizeof(*finder->modules->users));
+    bool has_memory = processes_find(&processes, profile) && of_stack && of_location && finder->modules->users;
+    if (has_memory && finder->is_base)
+        FIND_USERS(finder, &processes, uint8_t, of_stack, of_location);
+    else if (has_memory)
+        FIND_USERS(finder, &processes, uint64_t, of_stack, of_location);
     processes_fini(&processes);
     free(of_stack);
+    free(of_location);
     return has_memory;
 }
 
@@ -90,7 +110,13 @@ static bool find_keys(struct finder *finder)
     modules->keys = calloc(modules->package_limit + 1, sizeof(*modules->keys));
     modules->of_package = calloc(modules->package_limit + 1, sizeof(*modules->of_package));
     modules->has_builds = calloc(modules->package_limit + 1, sizeof(*modules->has_builds));
-    if (!modules->keys || !modules->of_package || !modules->has_builds) return false;
+    modules->is_incomplete = calloc(profile->functions.count + 1, sizeof(*modules->is_incomplete));
+    if (!modules->keys || !modules->of_package || !modules->has_builds || !modules->is_incomplete) return false;
+    modules->function_count = profile->functions.count;
+    for (size_t i = 0; i < profile->functions.count; i++) {
+        struct string_id name = profile->functions.items[i].name;
+        modules->is_incomplete[i] = incomplete_is_name(profile_c_string(profile, name));
+    }
     buffer_init(&text, PROFILE_STRING_BYTES_MAX);
     for (size_t i = 1; i < profile->mappings.count; i++) add_key(finder, profile->mappings.items[i].file_name, &text);
     for (size_t i = 1; i < profile->functions.count; i++) add_key(finder, profile->functions.items[i].package, &text);
@@ -141,9 +167,8 @@ static void note_package_users(struct finder *finder)
         const struct location *location = &profile->locations.items[i];
         const struct line *lines = profile_lines(profile, location);
         for (uint32_t k = 0; k < location->line_count || k == 0; k++) {
-            const struct function *function =
-                profile_function(profile, lines ? lines[k].function : (struct function_id){0});
-            uint32_t package = package_of_frame(profile, location, function).index;
+            struct function_id function = lines ? lines[k].function : (struct function_id){0};
+            uint32_t package = package_of_frame(finder->modules, profile, location, function).index;
             finder->package_users[root_of(finder->modules, package)] |= finder->modules->users[i];
         }
     }
@@ -245,5 +270,6 @@ void same_modules_fini(struct same_modules *modules)
     free(modules->keys);
     free(modules->has_builds);
     free(modules->users);
+    free(modules->is_incomplete);
     *modules = (struct same_modules){0};
 }

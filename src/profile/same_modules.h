@@ -14,8 +14,10 @@ struct same_modules {
     uint32_t *keys;       /* name of a package without folder and version, by string; 0 for other strings */
     bool *
         has_builds; /* true if a module has builds of different build ids or paths, by the package that stands for it */
-    uint64_t *users;      /* sides of a comparison, or else a bit for each of the first processes, by location */
-    size_t package_limit; /* strings of packages are below */
+    uint64_t *users;       /* sides of a comparison, or else a bit for each of the first processes, by location */
+    bool *is_incomplete;   /* true for what stands for a missing part of a stack and has no module, by function */
+    size_t package_limit;  /* strings of packages are below */
+    size_t function_count; /* functions with an entry in IS_INCOMPLETE; those that are added later have a name */
 };
 
 /* Finds the modules of PROFILE. IS_BASE has the label sets of the base of a comparison, or is NULL.
@@ -28,9 +30,9 @@ bool same_modules_find(struct same_modules *modules, struct profile *profile, co
 void same_modules_fini(struct same_modules *modules);
 
 /* The package of a frame of LOCATION in FUNCTION, 0 if it is not known: the file of the mapping, or else the package of
- * the function. */
-struct string_id package_of_frame(const struct profile *profile, const struct location *location,
-                                  const struct function *function);
+ * the function. MODULES were found in PROFILE. */
+struct string_id package_of_frame(const struct same_modules *modules, const struct profile *profile,
+                                  const struct location *location, struct function_id function);
 
 /* The package that stands for the builds of PACKAGE. */
 static inline struct string_id same_modules_package(const struct same_modules *modules, struct string_id package)
