@@ -60,8 +60,8 @@ def what_the_spool_has_no_room_for_is_counted_once():
         size = spooled(folder)[0].stat().st_size
         shutil.rmtree(folder / "spool")
         again, most = "start await work 200 stop flush 1000 ", size * 3 // 2
-        ran = drive(server, folder, words + 3 * again + "made 4 counts", spool_bytes_max=most, shutdown_timeout_ms=1000)
-        waiting = [path.stat().st_size for path in spooled(folder)]  # chunks differ in size
+        ran = drive(server, folder, words + 3 * again + "made 4 sleep 2000 flush 1 counts", spool_bytes_max=most, shutdown_timeout_ms=1000)
+        waiting = [path.stat().st_size for path in spooled(folder)]  # chunks differ in size; what is made is counted before what it displaces
         check(0 < sum(waiting) <= most and len(waiting) < 4, f"waiting: {waiting} of {most}")
         check_equal(ran.counts(), {"made": 4, "sent": 0, "limited": 0, "discarded": 4 - len(waiting)}, f"counts: {ran.said}")
 
