@@ -1,6 +1,7 @@
 """A cluster with troubles: servers that are away, killed or frozen, wrong logins and tables. Arguments: the build folder.
 SPDX-License-Identifier: MIT"""
 import atexit
+import base64
 import contextlib
 import http.client
 import json
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -24,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "serve"), str(HERE.parent / "end_to
 import clickhouse  # noqa: E402
 from server import make_certificate  # noqa: E402
 from protobuf_wire import varint  # noqa: E402
-from server_process import administer, chunk_envelope, new_project, new_token  # noqa: E402
+from server_process import administer, chunk_envelope, envelope, item, new_project, new_token  # noqa: E402
 from store_kinds import OFFBEAT, Cluster, cluster, one_server, wait_for_chunks  # noqa: E402
 from tap import IS_LONG, case, check, check_equal, long, main, skip, some_of, wait_until  # noqa: E402
 
@@ -310,6 +312,7 @@ class Proxy:
     def __init__(self, server, word=b"", seed=None, port=0):
         self.server, self.word, self.cuts, self.count = server, word, [], 0
         self.replaced = None  # (bytes, other bytes) of the bodies of requests
+        self.statements = None  # a list: the statements that pass
         self.numbers, self.lock = random.Random(seed) if seed else None, threading.Lock()
         self.listening = socket.create_server(("127.0.0.1", port))
         self.place = f"127.0.0.1:{self.listening.getsockname()[1]}"
@@ -325,6 +328,7 @@ class Proxy:
         with contextlib.suppress(OSError, http.client.HTTPException), client, client.makefile("rb") as stream:
             while request := self.read_request(stream):
                 side, place = self.take_cut(request)
+                self.note(request)
                 with socket.create_connection(("127.0.0.1", self.server.port)) as server:
                     server.sendall(self.part(request, place) if side == "request" else request)
                     if side == "request":
@@ -333,6 +337,15 @@ class Proxy:
                 client.sendall(self.part(answer, place) if side == "answer" else answer)
                 if side:
                     return
+
+    def note(self, request):
+        if self.statements is not None:
+            head, body = request.split(b"\r\n\r\n", 1)
+            options = urllib.parse.parse_qs(urllib.parse.urlparse(head.split(b" ")[1].decode()).query)
+            has_body = "query" in options
+            with self.lock:
+                self.statements.append({"database": options.get("database", [""])[0], "sql": options["query"][0] if has_body else body.decode("latin-1"),
+                                        "body": base64.b64encode(body).decode() if has_body else ""})
 
     def read_request(self, stream):
         head, size = b"", 0
@@ -465,6 +478,50 @@ def servers_share_projects_keys_and_data():
         check_equal(administer(OFFBEAT, first.data, "revoke-key", number).returncode, 0, "status")
         wait_until(lambda: administer(OFFBEAT, second.data, "keys").stdout.count(" read ") == tokens - 1, "the key is still valid")
         check_equal((first.stop(), second.stop()), (0, 0), "exit status")
+
+
+@long
+@case
+def the_current_engine_takes_all_statements():
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"), "offbeat-npm-chdb/node_modules/chdb")
+    if not folder.exists() or not shutil.which("node"):
+        skip("chdb of npm is not installed")
+    proxy = Proxy(one_server())
+    with tempfile.TemporaryDirectory() as scratch:
+        store = Cluster(scratch, [proxy])
+        proxy.statements = []
+        try:
+            store.create()
+            check_equal(store.run("check").returncode, 0, "status of check")
+            server = store.server("--keep", "14")
+            now = time.time()
+            send(server, range(1, 21), start=now - 7200)
+            send(server, range(21, 26), start=now - 60)
+            check_equal(server.send(envelope(item("profile_chunk", {"version": "2"}, platform="python"))).status, 200, "status")
+            wait_for_chunks(server, 25)
+            check_equal(server.stop(), 0, "exit status")
+            server = store.server("--keep", "14")  # its first turn makes the roll-ups
+            wait_until(lambda: any("level > 0" in one["sql"] for one in proxy.statements), "no roll-up was looked for")
+            for route in ("services", "spans", "rejected", "outcomes", "chunks?host=x", "top?type=samples", "top?type=samples&service=shop&release=shop@1.0",
+                          "series?type=samples", "tags", f"top?type=samples&at={int(now) - 100}"):
+                server.get(route)
+            check(b"chunk_id" in server.payload(21), "no payload")
+            done = administer(OFFBEAT, store.folder, "delete", server.project, "--service", "shop")
+            check_equal(done.returncode, 0, done.stderr)
+            check_equal(server.stop(), 0, "exit status")
+            check_equal(store.run("copy", f"{scratch}/back").returncode, 0, "status of the copy")
+            check_equal(store.run("delete", store.database).returncode, 0, "status of delete")
+        finally:
+            proxy.listening.close()
+            store.drop()
+        check(len(proxy.statements) > 100, f"{len(proxy.statements)} statements")
+        lines = [one | {"named": store.database} for one in proxy.statements if not one["sql"].startswith("DROP")]
+        pathlib.Path(scratch, "statements").write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+        done = subprocess.run(["node", HERE / "current_engine.mjs", folder, f"{scratch}/statements", f"{scratch}/engine"], capture_output=True, text=True)
+        check_equal(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        print(f"# {found['version']}: {found['statements']} statements, {found['rows']} chunks")
+        check_equal((found["refused"], found["rows"]), ([], "25"), "refused statements, and chunks")
 
 
 # --- Two shards, one of which has two replicas ------------------------------------------------------------------------
