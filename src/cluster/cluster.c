@@ -167,6 +167,7 @@ static enum status start(struct cluster *cluster, const char *folder, struct err
     if (status != STATUS_OK) return status;
     status = insert_spool_open(folder, cluster->options.spool_bytes_max, &cluster->spool, error);
     if (status != STATUS_OK) return status;
+    if (cluster->options.forgets_taken) insert_spool_be_lazy(cluster->spool);
     update(cluster); /* the first query finds the shards then */
     cluster->has_keeper = pthread_create(&cluster->keeper, NULL, keep, cluster) == 0;
     return cluster->has_keeper ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");

@@ -59,7 +59,7 @@ struct insert_spool {
     uint64_t left;                       /* number of the last file of an earlier process */
     uint64_t next_number, waiting_bytes; /* bytes of files that the cluster has not */
     int current;                         /* descriptor of the last of FILES; -1: the next record begins one */
-    bool is_stopping, has_lost, is_hurried;
+    bool is_stopping, has_lost, is_hurried, is_lazy;
     pthread_t writer;
     bool has_writer;
 };
@@ -126,7 +126,7 @@ static enum status write_group(struct insert_spool *spool, const struct waiting_
     enum status status = STATUS_OK;
     if (!append_all(&bytes, group)) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the spool");
     if (status == STATUS_OK) status = file_write_descriptor(spool->current, buffer_slice(&bytes), error);
-    if (status == STATUS_OK && fdatasync(spool->current) != 0)
+    if (status == STATUS_OK && !spool->is_lazy && fdatasync(spool->current) != 0)
         status = error_set_errno(error, "cannot write the spool");
     *ret_bytes = bytes.size;
     buffer_fini(&bytes);
@@ -423,6 +423,13 @@ bool insert_spool_wait(struct insert_spool *spool, uint64_t number, uint64_t tim
     }
     (void)pthread_mutex_unlock(&spool->lock);
     return is_taken;
+}
+
+void insert_spool_be_lazy(struct insert_spool *spool)
+{
+    (void)pthread_mutex_lock(&spool->lock);
+    spool->is_lazy = true;
+    (void)pthread_mutex_unlock(&spool->lock);
 }
 
 void insert_spool_hurry(struct insert_spool *spool)
