@@ -117,15 +117,19 @@ enum status selection_read(struct query *query, const char *prefix, struct selec
 
 struct time_range chunk_times(const struct profile *profile)
 {
+    const uint64_t *time_ns = profile->samples.time_ns;
+    size_t count = profile->has_times ? profile->samples.count : 0;
     struct time_range range = {UINT64_MAX, 0};
-    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
-        uint64_t time_ns = profile->samples.time_ns[i];
-        bool has_date = time_ns >= CHUNK_UPTIMES_END_NS;
-        if (has_date && range.end_ns < CHUNK_UPTIMES_END_NS) range = (struct time_range){time_ns, time_ns};
-        if (!has_date && range.end_ns >= CHUNK_UPTIMES_END_NS) continue;
-        if (time_ns < range.start_ns) range.start_ns = time_ns;
-        if (time_ns > range.end_ns) range.end_ns = time_ns;
+    uint64_t first_date_ns = UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        range.start_ns = time_ns[i] < range.start_ns ? time_ns[i] : range.start_ns;
+        range.end_ns = time_ns[i] > range.end_ns ? time_ns[i] : range.end_ns;
     }
+    if (range.start_ns >= CHUNK_UPTIMES_END_NS || range.end_ns < CHUNK_UPTIMES_END_NS) return range;
+    for (size_t i = 0; i < count; i++) {
+        if (time_ns[i] >= CHUNK_UPTIMES_END_NS && time_ns[i] < first_date_ns) first_date_ns = time_ns[i];
+    }
+    range.start_ns = first_date_ns;
     return range;
 }
 

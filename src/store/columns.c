@@ -115,10 +115,12 @@ static inline bool take_same(struct cursor *text, struct slice before)
     return true;
 }
 
-/* Takes one record into RET_NUMBERS. BEFORE: the texts of the record before. */
+/* Takes one record into RET_NUMBERS. BEFORE: the texts of the record before. RET_IS_WIDER: a number has more digits
+ * than those of its column so far. */
 static bool take_record(struct cursor *text, const struct records *records, struct slice *before,
-                        struct number *ret_numbers)
+                        struct number *ret_numbers, bool *ret_is_wider)
 {
+    *ret_is_wider = false;
     for (size_t i = 0; i < records->column_count; i++) {
         if (!take_bytes(text, records->pieces[i])) return false;
         if (before[i].size && take_same(text, before[i])) {
@@ -128,17 +130,10 @@ static bool take_record(struct cursor *text, const struct records *records, stru
         const uint8_t *start = text->position;
         if (!take_number(text, &ret_numbers[i])) return false;
         before[i] = slice_of(start, (size_t)(text->position - start));
+        *ret_is_wider |= ret_numbers[i].integer_digits > records->integer_max[i] ||
+                         ret_numbers[i].fraction_digits > records->fraction_max[i];
     }
     return take_bytes(text, records->pieces[records->column_count]);
-}
-
-static bool is_within_columns(const struct records *records, const struct number *numbers)
-{
-    bool is_within = true;
-    for (size_t i = 0; i < records->column_count; i++)
-        is_within &= numbers[i].integer_digits <= records->integer_max[i] &&
-                     numbers[i].fraction_digits <= records->fraction_max[i];
-    return is_within;
 }
 
 /* The numbers of a record begin at FIRST. False, with RECORDS as they were, if 64 bits would not hold all numbers of a
@@ -146,7 +141,6 @@ static bool is_within_columns(const struct records *records, const struct number
 static bool widen_columns(struct records *records, size_t first)
 {
     const struct number *numbers = records->numbers + first;
-    if (is_within_columns(records, numbers)) return true;
     uint8_t integer_max[COLUMNS_MAX], fraction_max[COLUMNS_MAX];
     (void)memcpy(integer_max, records->integer_max, sizeof(integer_max));
     (void)memcpy(fraction_max, records->fraction_max, sizeof(fraction_max));
@@ -180,7 +174,9 @@ static bool take_records(struct cursor *text, struct records *records)
                            sizeof(*records->numbers), NUMBERS_MAX))
             return false;
         if (records->record_count && !take_bytes(&next, separator)) break;
-        if (!take_record(&next, records, before, records->numbers + count) || !widen_columns(records, count)) break;
+        bool is_wider;
+        if (!take_record(&next, records, before, records->numbers + count, &is_wider)) break;
+        if (is_wider && !widen_columns(records, count)) break;
         if (records->record_count == 1) expect_records(records, cursor_left(&next), cursor_offset(&next) - offset);
         offset = cursor_offset(&next);
         *text = next;
