@@ -48,9 +48,30 @@ static int64_t start_time(uint64_t start_ticks)
     return (int64_t)now.tv_sec - (int64_t)booted.tv_sec + (int64_t)(start_ticks / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* Returns a descriptor that only leads to the map, without opening it, and *RET_FACTS; -1 if it is not there. */
+/* Finds the path of the jitdump of process PID, which maps it so that recorders find it. */
+static bool find_dump(pid_t pid, pid_t inner_pid, char ret_path[PATH_MAX])
+{
+    char maps_path[64], name[64], *line = NULL;
+    size_t room = 0;
+    bool is_found = false;
+    (void)snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", (int)pid);
+    int name_size = snprintf(name, sizeof(name), "/jit-%d.dump\n", (int)inner_pid);
+    FILE *maps = fopen(maps_path, "re");
+    for (ssize_t size; maps && !is_found && (size = getline(&line, &room, maps)) > 0;) {
+        const char *path = strchr(line, '/');
+        is_found = path && size > name_size && strcmp(line + size - name_size, name) == 0;
+        if (is_found) (void)snprintf(ret_path, PATH_MAX, "%.*s", (int)(line + size - 1 - path), path);
+    }
+    free(line);
+    if (maps) (void)fclose(maps);
+    return is_found;
+}
+
+/* Returns a descriptor that only leads to the map or the jitdump, without opening it, and *RET_FACTS; -1 if neither is
+ * there. */
 static int find_map(pid_t pid, pid_t inner_pid, struct stat *ret_facts)
 {
+    char dump[PATH_MAX];
     const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
                                  .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     char path[64];
@@ -59,6 +80,7 @@ static int find_map(pid_t pid, pid_t inner_pid, struct stat *ret_facts)
     if (root < 0) return -1;
     (void)snprintf(path, sizeof(path), "tmp/perf-%d.map", (int)inner_pid);
     int found = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+    if (found < 0 && find_dump(pid, inner_pid, dump)) found = (int)syscall(SYS_openat2, root, dump, &how, sizeof(how));
     (void)close(root);
     if (found < 0 || fstat(found, ret_facts) == 0) return found;
     (void)close(found);

@@ -1,4 +1,4 @@
-/* Reads the file once, line by line, and gives each function to the addresses that it contains.
+/* Reads the file once, line by line or record by record, and gives each function to the addresses that it contains.
  * SPDX-License-Identifier: MIT */
 #include "symbolize/jit_names.h"
 
@@ -72,16 +72,65 @@ static bool read_function(char *line, struct jit_function *ret_function)
     return ok && size > 0 && line[0] != '\0';
 }
 
-static void take_line(struct jit_names *names, char *line, const uint64_t *addresses, size_t count)
+/* Gives the name of FUNCTION to the ADDRESSES in it. */
+static void take_function(struct jit_names *names, struct jit_function function, const uint64_t *addresses,
+                          size_t count)
 {
-    struct jit_function function;
-    if (!read_function(line, &function)) return;
     size_t first = PARTITION_POINT(count, i, addresses[i] < function.start);
     for (size_t i = first; i < count && addresses[i] < function.end; i++) {
         if (names->matches == JIT_MATCHES_MAX) return;
         names->by_address[i] = function.name;
         names->matches++;
     }
+}
+
+/* --- Records ------------------------------------------------------------------------------------------------------ */
+
+/* Sizes and offsets of a jitdump, whose numbers are in the order of the processor that wrote it. */
+enum {
+    DUMP_HEADER_SIZE_AT = 8,
+    DUMP_HEADER_MIN = 40,
+    DUMP_RECORD_SIZE_AT = 4,
+    DUMP_RECORD_MIN = 16,
+    DUMP_CODE_LOAD = 0,
+    DUMP_CODE_ADDRESS_AT = 32,
+    DUMP_CODE_SIZE_AT = 40,
+    DUMP_NAME_AT = 56,
+};
+
+static uint32_t number_at(const uint8_t *bytes, size_t offset)
+{
+    uint32_t number;
+    memcpy(&number, bytes + offset, sizeof(number));
+    return number;
+}
+
+static void take_record(struct jit_names *names, char *record, size_t size, const uint64_t *addresses, size_t count)
+{
+    struct jit_function function = {.name = record + DUMP_NAME_AT};
+    uint64_t code_size;
+    if (size <= DUMP_NAME_AT || number_at((const uint8_t *)record, 0) != DUMP_CODE_LOAD) return;
+    memcpy(&function.start, record + DUMP_CODE_ADDRESS_AT, sizeof(function.start));
+    memcpy(&code_size, record + DUMP_CODE_SIZE_AT, sizeof(code_size));
+    bool has_end = memchr(function.name, 0, size - DUMP_NAME_AT) != NULL;
+    bool is_range = !__builtin_add_overflow(function.start, code_size, &function.end);
+    if (has_end && is_range && function.name[0]) take_function(names, function, addresses, count);
+}
+
+/* Returns false if the file is no jitdump. */
+static bool take_records(struct jit_names *names, const uint64_t *addresses, size_t count)
+{
+    uint8_t *bytes = names->bytes.data;
+    size_t end = names->bytes.size > 0 ? names->bytes.size - 1 : 0, at = 0; /* a newline was appended */
+    if (end < DUMP_HEADER_MIN || memcmp(bytes, "DTiJ", 4) != 0) return false;
+    size_t size = number_at(bytes, DUMP_HEADER_SIZE_AT);
+    for (size_t least = DUMP_HEADER_MIN; size >= least && size <= end - at; least = DUMP_RECORD_MIN) {
+        if (at > 0) take_record(names, (char *)bytes + at, size, addresses, count);
+        at += size;
+        if (end - at < DUMP_RECORD_MIN) break;
+        size = number_at(bytes, at + DUMP_RECORD_SIZE_AT);
+    }
+    return true;
 }
 
 /* --- Public ------------------------------------------------------------------------------------------------------- */
@@ -93,10 +142,18 @@ static bool begin(struct jit_names *names, size_t count)
     return names->by_address != NULL;
 }
 
-static void take_lines(struct jit_names *names, const uint64_t *addresses, size_t count)
+static void take_line(struct jit_names *names, char *line, const uint64_t *addresses, size_t count)
 {
+    struct jit_function function;
+    if (read_function(line, &function)) take_function(names, function, addresses, count);
+}
+
+static void take_bytes(struct jit_names *names, const uint64_t *addresses, size_t count)
+{
+    bool is_dump = take_records(names, addresses, count);
     char *line = (char *)names->bytes.data, *end = line + names->bytes.size;
-    for (char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
+    for (char *newline; !is_dump && line < end && (newline = memchr(line, '\n', (size_t)(end - line)));
+         line = newline + 1) {
         *newline = '\0';
         take_line(names, line, addresses, count);
     }
@@ -113,7 +170,7 @@ bool jit_names_find(struct jit_names *names, const char *path, int64_t not_befor
     if (descriptor < 0) return true;
     if (is_readable(descriptor, &facts) && is_trusted(&facts, not_before)) read_to_end(descriptor, &names->bytes);
     (void)close(descriptor);
-    take_lines(names, addresses, count);
+    take_bytes(names, addresses, count);
     return true;
 }
 
@@ -126,7 +183,7 @@ bool jit_names_find_kept(struct jit_names *names, const char *path, const uint64
     bool is_begun = begin(names, count);
     if (is_begun && is_readable(descriptor, &facts)) read_to_end(descriptor, &names->bytes);
     (void)close(descriptor);
-    if (is_begun) take_lines(names, addresses, count);
+    if (is_begun) take_bytes(names, addresses, count);
     return is_begun;
 }
 

@@ -1,5 +1,7 @@
 /* Names of code that a program made while it ran (a JIT compiler's), from the file that it wrote for profilers:
- * /tmp/perf-PID.map, a line a function: START SIZE NAME, the numbers in hex.  SPDX-License-Identifier: MIT */
+ * /tmp/perf-PID.map, a line a function: START SIZE NAME, the numbers in hex. Or a jitdump, which a recorder from
+ * outside finds by its mapping jit-PID.dump: a header, and a record a function, with its code. SPDX-License-Identifier:
+ * MIT */
 #ifndef OFFBEAT_SYMBOLIZE_JIT_NAMES_H
 #define OFFBEAT_SYMBOLIZE_JIT_NAMES_H
 

@@ -4,6 +4,7 @@
 #include "recorder/kept_maps.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,23 @@ TEST(a_map_is_kept_after_its_file_and_its_process_are_gone)
     CHECK(is_kept());
     kept_maps_fini(&maps);
     CHECK(!is_kept());
+}
+
+TEST(a_jitdump_is_kept_that_the_process_maps)
+{
+    struct kept_maps maps = fresh_maps();
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/tmp/jit-%d.dump", (int)getpid());
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK(file >= 0 && write(file, "DTiJ, a stub\n", 13) == 13);
+    kept_maps_look(&maps, getpid(), 0);
+    CHECK(!is_kept());
+    void *marker = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    CHECK(marker != MAP_FAILED);
+    kept_maps_look(&maps, getpid(), 0);
+    CHECK(is_kept());
+    CHECK(munmap(marker, 4096) == 0 && close(file) == 0 && unlink(path) == 0);
+    kept_maps_fini(&maps);
 }
 
 TEST(a_map_is_forgotten_when_the_number_of_its_process_is_used_again)

@@ -343,6 +343,32 @@ TEST(a_map_that_somebody_could_have_put_there_is_not_read)
     unlink(path);
 }
 
+/* A header, a record of another kind, one of code at 0x1000 of 0x20 bytes, and one that is cut. */
+TEST(a_jitdump_names_the_code_of_its_records)
+{
+    const char name[] = "made by a compiler";
+    uint32_t words[64] = {0x4A695444, 1, 40, 62, 0, 7};
+    uint32_t *other = words + 10, *code = other + 4, size = 56 + sizeof(name) + 4, *cut = code + 20;
+    struct jit_names names;
+    const uint64_t addresses[] = {0xfff, 0x1000, 0x101f, 0x1020};
+    char path[PATH_MAX];
+    other[0] = 2, other[1] = 16;
+    code[1] = size + (4 - size % 4) % 4, code[8] = 0x1000, code[10] = 0x20;
+    memcpy(code + 14, name, sizeof(name));
+    cut[1] = 4000, cut[8] = 0xfff, cut[10] = 1;
+    CHECK_UINT(code[1], 80);
+    snprintf(path, sizeof(path), "%s/jit_%d.dump", FIXTURES, (int)getpid());
+    for (size_t bytes = 0; bytes <= sizeof(words); bytes++) {
+        bool has_code = bytes >= (size_t)((uint8_t *)cut - (uint8_t *)words);
+        CHECK(file_write(path, slice_of((const uint8_t *)words, bytes), NULL) == STATUS_OK);
+        CHECK(jit_names_find(&names, path, 0, addresses, 4));
+        CHECK(!names.by_address[0] && !names.by_address[3]);
+        for (size_t i = 1; i < 3; i++) CHECK(has_code ? strcmp(names.by_address[i], name) == 0 : !names.by_address[i]);
+        jit_names_fini(&names);
+    }
+    unlink(path);
+}
+
 TEST(places_of_javascript_are_read_from_its_names)
 {
     struct slice file;
