@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "helper/sessions.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "deliver/request_file.h"
 #include "format/common/text_line.h"
@@ -26,7 +27,7 @@ enum { FILES_MAX = 16384, SESSIONS_MAX = 4096, PARTS_MAX = DELIVER_CHUNKS_MAX };
 
 struct names {
     char (*items)[NAME_MAX + 1]; /* sorted: names of recordings have the time */
-    size_t count;
+    size_t count, capacity;
 };
 
 static int compare_names(const void *a, const void *b)
@@ -37,10 +38,11 @@ static int compare_names(const void *a, const void *b)
 /* Lists the entries of FOLDER that end with SUFFIX, without it. */
 static struct names list_names(const char *folder, const char *suffix, size_t count_max)
 {
-    struct names names = {.items = calloc(count_max, sizeof(*names.items))};
-    DIR *directory = names.items ? opendir(folder) : NULL;
-    for (const struct dirent *entry; directory && names.count < count_max && (entry = readdir(directory));) {
+    struct names names = {0};
+    DIR *directory = opendir(folder);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
         if (!exchange_has_suffix(entry->d_name, suffix)) continue;
+        if (!array_reserve(&names.items, &names.capacity, names.count + 1, sizeof(*names.items), count_max)) break;
         size_t size = strlen(entry->d_name) - strlen(suffix);
         (void)snprintf(names.items[names.count++], sizeof(*names.items), "%.*s", (int)size, entry->d_name);
     }
