@@ -202,6 +202,13 @@ def trace_events_in_each_other(size):
     return json.dumps(events).encode() + b" " * max(0, size - 80 * count)
 
 
+def samples_of_trace_events_in_a_chain(size):
+    """Each sample is one frame deeper than the one before."""
+    count = size // 110
+    frames = {str(i): {"name": f"f{i}", "parent": i - 1} if i > 1 else {"name": "f1"} for i in range(1, count)}
+    return json.dumps({"traceEvents": [], "samples": [{"ts": i, "pid": 1, "tid": 1, "sf": i} for i in range(1, count)], "stackFrames": frames}).encode()
+
+
 def pstats_of_one_function_that_all_call(size):
     """Each name is written once, and all functions call the first one."""
     def name(i):
@@ -443,7 +450,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
     raw_stacks_of_firefox, documents_of_otlp_json, calls_of_everything_by_everything,
               values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
               values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different,
-              trace_events_that_never_end, trace_events_in_each_other, pstats_of_one_function_that_all_call, a_deep_tree_of_massif,
+              trace_events_that_never_end, trace_events_in_each_other, samples_of_trace_events_in_a_chain,
+              pstats_of_one_function_that_all_call, a_deep_tree_of_massif,
               a_macos_sample_of_many_functions, a_tree_of_v8_with_many_branches, stacks_of_stackprof_that_are_all_different,
               places_of_dhat_with_long_stacks, stacks_of_bpftrace_that_share_nothing, stacks_of_dtrace_that_share_nothing,
               methods_of_android_that_never_end, threads_of_android_with_one_method_each, gzip_that_ends_early]
