@@ -14,9 +14,9 @@ struct cluster_options {
     const char *authority;    /* PEM file of the authority of the replicas' certificates; NULL: the system's */
     uint64_t spool_bytes_max; /* the most that waits for the cluster */
     bool waits_for_cluster;   /* store_add returns when the cluster has the batch, and not when the folder has it */
-    bool forgets_taken;       /* of a copy, which is repeated after a failure: files that the cluster has taken are
-                                 removed at once, not 15 minutes later, and are not forced to the disk */
-    store_report *report;     /* one sentence about what goes wrong */
+    bool forgets_taken;   /* whether files are not forced to the disk, and removed when the cluster has taken them, not
+                             15 minutes later: a copy is repeated after a failure */
+    store_report *report; /* one sentence about what goes wrong */
     void *report_context;
 };
 

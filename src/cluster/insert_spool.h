@@ -33,8 +33,8 @@ void insert_spool_close(struct insert_spool *spool);
 /* Locks the order of records, for a caller whose records depend on each other. *RET_LOST: records since the last call
  * were not written. */
 void insert_spool_begin(struct insert_spool *spool, bool *ret_lost);
-/* From now on a record is on the disk when the system writes it: for who adds all of them again after a failure. Before
- * the first record. */
+/* Lets records be on the disk when the system writes them: for who adds all of them again after a failure. To be called
+ * before the first record. */
 void insert_spool_be_lazy(struct insert_spool *spool);
 /* Adds RECORD and unlocks; returns when RECORD is on the disk, with the number of its file. STATUS_TOO_LARGE if the
  * spool is full, STATUS_IO if the disk is, or if a record was lost since insert_spool_begin. */
