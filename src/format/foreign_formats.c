@@ -2,6 +2,8 @@
  * distinguish better come first. Kinds that offbeat reads are not here.  SPDX-License-Identifier: MIT */
 #include "format/foreign_formats.h"
 
+#include "format/common/json_kind.h"
+
 enum place {
     AT_START,
     AT_LINE, /* at the beginning of any line */
@@ -202,15 +204,18 @@ static bool has_within(struct slice bytes, const char *text, size_t size)
     return bytes.size >= size && memmem(bytes.data, bytes.size, text, size) != NULL;
 }
 
-/* Whether TEXT is within BYTES, and is followed by a colon if it is one word in quotes: a function may be called so. */
-static bool has_key(struct slice bytes, const char *text, size_t size)
+/* Whether TEXT is within DOCUMENT, and is followed by a colon if it is one word in quotes: a function may be called so.
+ * A document of a format that is read may have any key behind what tells its format. */
+static bool has_key(struct slice document, const char *text, size_t size)
 {
     bool is_word = memchr(text + 1, '"', size - 1) == text + size - 1;
-    while (has_within(bytes, text, size)) {
+    for (struct slice bytes = document; has_within(bytes, text, size);) {
         const uint8_t *end = (const uint8_t *)memmem(bytes.data, bytes.size, text, size) + size;
+        struct slice before = slice_of(document.data, (size_t)(end - document.data) - size);
         bytes = slice_of(end, (size_t)(bytes.data + bytes.size - end));
         while (end < bytes.data + bytes.size && (*end == ' ' || *end == '\n' || *end == '\r' || *end == '\t')) end++;
-        if (!is_word || (end < bytes.data + bytes.size && *end == ':')) return true;
+        if (!is_word || (end < bytes.data + bytes.size && *end == ':'))
+            return json_kind_of_profile(before) == JSON_PROFILE_UNKNOWN;
     }
     return false;
 }

@@ -1,5 +1,6 @@
 """What info says of kinds of files that offbeat does not read: one line that names the kind and what helps. Each hint of
 src/format/foreign_formats.c has a row here. Arguments: the program, foreign_formats.c. SPDX-License-Identifier: MIT"""
+import json
 import pathlib
 import re
 import struct
@@ -102,7 +103,7 @@ KINDS = [
     ("Rprof.out", b'sample.interval=20000\n"f" "g" \n', "summaryRprof"),
     ("x.plist", b"bplist00\xd4", "xctrace export"),
     ("x.xml", b'<?xml version="1.0"?>\n<trace-query-result>\n', "samply import"),
-    ("x.ips", b'{"app_name":"x","timestamp":"2026","bug_type":"309"}\n{}\n', "a crash report of macOS"),
+    ("x.ips", b'{"app_name":"x","timestamp":"2026","platform":1,"bug_type":"309"}\n{}\n', "a crash report of macOS"),
     ("x.tracy", b"tlZ\x04\0\0", "tracy-csvexport"),
     ("old.tracy", b"tracy\0\x08", "tracy-csvexport"),
     ("new.tracy", b"tr\xfdP\x01", "tracy-csvexport"),
@@ -157,6 +158,17 @@ def each_hint_has_a_row():
     everything = "\n".join(said)
     for hint in hints:
         check(hint in everything, f"no row of the table is answered with: {hint}")
+
+
+@case
+def a_chunk_may_have_any_key():
+    chunk = json.loads((pathlib.Path(__file__).resolve().parent.parent / "data/sentry-v2-chunk.json").read_text())
+    chunk["tags"] = {"instrumentTypes": 1, "bug_type": "a", "app_name": "b"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "chunk.json"
+        path.write_text(json.dumps(chunk))
+        shown = subprocess.run([OFFBEAT, "info", path], capture_output=True, text=True, timeout=60)
+        check("sentry-v2" in shown.stdout, f"a chunk with other keys: {shown.stdout} {shown.stderr}")
 
 
 @case

@@ -39,7 +39,9 @@ static enum json_kind_of_profile kind_of_member(struct json_reader *reader, stru
         bool is_speedscope = schema.size > 0 && memmem(schema.data, schema.size, "speedscope", 10) != NULL;
         return is_speedscope ? JSON_PROFILE_SPEEDSCOPE : JSON_PROFILE_UNKNOWN;
     }
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    /* Crash reports of macOS have a number there. */
+    bool is_other = slice_equals_text(name, "platform") && json_peek(reader) != JSON_STRING;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && !is_other; i++) {
         if (slice_equals_text(name, members[i].name)) return members[i].kind;
     }
     json_skip(reader);
