@@ -373,7 +373,7 @@ def every_counter_of_info_is_in_its_manual_page_and_no_other():
     counters = page.split(".SH COUNTERS\n")[1].split("\n.SH ")[0]
     found |= {"sampler_ended", "cpu_max", "files_denied", "code_unseen"}  # only where it ended early, was given a share, was denied a file
     found |= {"short_waits", "waits_left_out"}  # only with --mode off-cpu
-    found |= {"interpreter", "interpreter_stacks", "interpreter_stacks_torn", "interpreter_functions_gone"}  # only with Python
+    found |= {"interpreter", "interpreter_seen_in", "interpreter_stacks", "interpreter_stacks_torn", "interpreter_functions_gone"}  # only with Python
     documented = re.findall(r"^\.TP\n\.B ([a-z_]+)$", counters, re.MULTILINE)
     check_equal(sorted(documented), sorted(found), "counters in offbeat-info(1), and those that info shows")
 

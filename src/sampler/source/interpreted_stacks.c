@@ -18,7 +18,7 @@ static uint64_t merged[RECORDING_FRAMES_MAX];
 static bool gather_own(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     (void)memory;
-    if (filter_allows(FILTER_MEMORY) && own_pieces_copy((int)kernel_process_id(), pieces)) return true;
+    if (filter_allows(FILTER_MEMORY) && own_pieces_read((int)kernel_process_id(), pieces)) return true;
     for (size_t i = 0; i < pieces->count; i++) {
         void *to = (void *)(uintptr_t)pieces->to[i].address;
         if (process_read_memory(pieces->from[i].address, to, pieces->from[i].size) != pieces->from[i].size)

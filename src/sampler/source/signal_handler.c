@@ -92,7 +92,7 @@ static bool deny(struct unwind_memory *memory, uint64_t address)
 static bool gather_memory(const struct process_memory *memory, const struct memory_pieces *pieces)
 {
     const struct sample_request *request = memory->context;
-    return own_pieces_copy(request->thread, pieces);
+    return own_pieces_write(request->thread, pieces);
 }
 
 /* Puts the functions that an interpreter runs on this thread into REPLY. */
