@@ -209,13 +209,13 @@ static bool has_within(struct slice bytes, const char *text, size_t size)
 static bool has_key(struct slice document, const char *text, size_t size)
 {
     bool is_word = memchr(text + 1, '"', size - 1) == text + size - 1;
-    for (struct slice bytes = document; has_within(bytes, text, size);) {
-        const uint8_t *end = (const uint8_t *)memmem(bytes.data, bytes.size, text, size) + size;
-        struct slice before = slice_of(document.data, (size_t)(end - document.data) - size);
-        bytes = slice_of(end, (size_t)(bytes.data + bytes.size - end));
-        while (end < bytes.data + bytes.size && (*end == ' ' || *end == '\n' || *end == '\r' || *end == '\t')) end++;
-        if (!is_word || (end < bytes.data + bytes.size && *end == ':'))
-            return json_kind_of_profile(before) == JSON_PROFILE_UNKNOWN;
+    struct slice left = document;
+    for (const uint8_t *found; (found = memmem(left.data, left.size, text, size));) {
+        left = text_from(left, (size_t)(found + size - left.data));
+        struct slice next = text_trim(left);
+        if (!is_word || (next.size > 0 && next.data[0] == ':'))
+            return json_kind_of_profile(slice_of(document.data, (size_t)(found - document.data))) ==
+                   JSON_PROFILE_UNKNOWN;
     }
     return false;
 }

@@ -84,9 +84,9 @@ static void describe_script(struct decoder *decoder, struct slice text, struct f
 static struct location_id location_of(struct decoder *decoder, struct code *code)
 {
     struct profile *profile = decoder->file.profile;
+    if (code->location.index) return code->location;
     struct function function = {.name = json_parts_text(&decoder->file, code->name)};
     struct line line = {0};
-    if (code->location.index) return code->location;
     if (slice_equals_text(code->type, "\"JS\"")) {
         describe_script(decoder, profile_slice(profile, function.name), &function, &line);
     } else if (slice_equals_text(code->type, "\"CODE\"") && code->kind.size > 0) {
