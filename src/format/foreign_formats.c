@@ -212,8 +212,9 @@ static bool has_key(struct slice document, const char *text, size_t size)
     struct slice left = document;
     for (const uint8_t *found; (found = memmem(left.data, left.size, text, size));) {
         left = text_from(left, (size_t)(found + size - left.data));
-        struct slice next = text_trim(left);
-        if (!is_word || (next.size > 0 && next.data[0] == ':'))
+        size_t blanks = 0;
+        while (blanks < left.size && memchr(" \t\r\n", left.data[blanks], 4)) blanks++;
+        if (!is_word || (blanks < left.size && left.data[blanks] == ':'))
             return json_kind_of_profile(slice_of(document.data, (size_t)(found - document.data))) ==
                    JSON_PROFILE_UNKNOWN;
     }

@@ -68,7 +68,7 @@ KINDS = [
     ("isolate.log", b"v8-version,11,3,244,8,0\n", "node --prof-process"),
     ("isolate-2.log", b"shared-library,/usr/bin/node,0x1,0x2,0\n", "node --prof-process"),
     ("trace.json", b'{"traceEvents":[{"ph":"i","name":"x","pid":1,"tid":1,"ts":1}]}', "holds no CPU profile"),
-    ("recording.json", b'{"version":1,"recording":{"instrumentTypes":[]}}',
+    ("recording.json", b'{"version":1,"recording":{"instrumentTypes"\n : []}}',
      "Safari's Web Inspector"),
     ("recording.json", b'{"label":"","duration":1.5,"markers":[],"frames":[],"memory":[],"ticks":[1],"allocations":{"sites":[]},"profile":{}}',
      "Firefox's performance panel"),
