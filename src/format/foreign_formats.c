@@ -98,8 +98,10 @@ static const struct mark marks[] = {
     /* Browsers and JavaScript. */
     {WITHIN_JSON, .text = "\"snapshot\":{\"meta\"",
      .hint = "a heap snapshot of V8; open it in the Memory panel of Chrome"},
-    {AT_LINE, .text = "v8-version,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
-    {AT_LINE, .text = "shared-library,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
+    {AT_LINE, .text = "v8-version,",
+     .hint = "a log of node --prof; type: node --prof-process --preprocess FILE | offbeat top -"},
+    {AT_LINE, .text = "shared-library,",
+     .hint = "a log of node --prof; type: node --prof-process --preprocess FILE | offbeat top -"},
     {WITHIN_JSON, .text = "\"creator\"", .other = "{\"log\"",
      .hint = "a HAR file: requests of a browser, not a profile; record one in its Performance panel"},
     {WITHIN_JSON, .text = "\"logEventTypes\"", .hint = "a net log of Chrome; open it at netlog-viewer.appspot.com"},
