@@ -46,6 +46,17 @@ TEST(what_an_event_is_about_is_in_its_name)
                  "OptFunction 1000\nSource: /usr/include/a.h 10000\ncheckSourceFile: /b.ts 1000\nx 1000\n");
 }
 
+TEST(a_long_name_of_a_template_is_whole)
+{
+    enum { LONG = 6000 };
+    char text[LONG + 256], stacks[LONG + 64], detail[LONG + 1];
+    memset(detail, 'x', LONG);
+    detail[LONG] = '\0';
+    (void)snprintf(text, sizeof(text), "[" ABOUT("F", "0", "1", "{\"detail\":\"%s\"}") "]", detail);
+    (void)snprintf(stacks, sizeof(stacks), "F: %s 1000\n", detail);
+    check_stacks(&format_chrome_trace, text, stacks);
+}
+
 TEST(totals_of_clang_are_left_out)
 {
     struct profile profile;

@@ -43,7 +43,17 @@ static inline bool text_number(struct slice text, uint64_t *ret_number)
     return text.size > 0;
 }
 
-/* The same with a minus sign, or none. */
+/* Takes ":NUMBER" from the end of *TEXT; false if there is none. */
+static inline bool text_take_last_number(struct slice *text, uint64_t *ret_number)
+{
+    size_t end = text->size;
+    while (end > 0 && text->data[end - 1] != ':') end--;
+    if (end == 0 || !text_number(text_from(*text, end), ret_number)) return false;
+    text->size = end - 1;
+    return true;
+}
+
+/* The same as text_number with a minus sign, or none. */
 static inline bool text_integer(struct slice text, int64_t *ret_number)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';

@@ -18,7 +18,6 @@
 enum {
     ITEMS_MAX = PROFILE_ENTITIES_MAX,
     THREAD_ID_BYTES_MAX = 256,
-    NAME_BYTES_MAX = 4096,
     OWN_BYTES_MAX = 64, /* at the front of a file that offbeat wrote, which may have no event */
 };
 
@@ -60,6 +59,7 @@ struct decoder {
     const struct track *track; /* track that is replayed */
     uint64_t clock_ns, first_ns, last_ns, start_ns;
     int64_t ends_without_begin, events_cut, totals;
+    struct buffer name; /* full name of an event */
     struct trace_frames frames;
     bool has_samples; /* their stacks count, and no event */
     size_t events_left_out;
@@ -171,15 +171,18 @@ static bool is_total_of_clang(struct decoder *decoder, struct slice name, struct
 static struct string_id full_name(struct decoder *decoder, struct string_id name, struct slice arguments)
 {
     struct json_member members[] = {{.name = "detail"}, {.name = "path"}};
-    char text[NAME_BYTES_MAX];
     if (arguments.size == 0 || arguments.data[0] != '{') return name;
     json_parts_note(&decoder->file, arguments, members, 2);
     struct slice about = members[0].value.size > 0 ? members[0].value : members[1].value;
     if (about.size <= 2 || about.data[0] != '"') return name;
     struct profile *profile = decoder->file.profile;
-    (void)snprintf(text, sizeof(text), "%s: %s", profile_c_string(profile, name),
-                   profile_c_string(profile, json_parts_text(&decoder->file, about)));
-    return profile_text(profile, text);
+    struct string_id detail = json_parts_text(&decoder->file, about);
+    struct slice first = profile_slice(profile, name), second = profile_slice(profile, detail);
+    buffer_clear(&decoder->name);
+    buffer_append(&decoder->name, first.data, first.size);
+    buffer_append_text(&decoder->name, ": ");
+    buffer_append(&decoder->name, second.data, second.size);
+    return decoder->name.failed ? name : profile_string(profile, buffer_slice(&decoder->name));
 }
 
 static void add_event(struct decoder *decoder, const struct json_member *members, enum kind kind)
@@ -565,6 +568,7 @@ enum status chrome_trace_decode(struct slice bytes, struct profile *profile, str
 {
     struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     decoder.frames.file = &decoder.file;
+    buffer_init(&decoder.name, PROFILE_STRING_BYTES_MAX);
     read_file(&decoder);
     if (decoder.file.status == STATUS_OK) add_samples(&decoder);
     enum status status = decoder.file.status;
@@ -575,6 +579,7 @@ enum status chrome_trace_decode(struct slice bytes, struct profile *profile, str
     index_table_fini(&decoder.processes.index);
     free(decoder.open.items);
     trace_frames_fini(&decoder.frames);
+    buffer_fini(&decoder.name);
     if (status == STATUS_OK) status = profile_failed(profile, error);
     return status == STATUS_OK ? profile_sort_by_time(profile, error) : status;
 }

@@ -20,16 +20,6 @@ static uint32_t find_frame(const struct trace_frames *frames, struct string_id i
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-/* Takes ":NUMBER" from the end of TEXT; false if there is none. */
-static bool take_number(struct slice *text, uint64_t *ret_number)
-{
-    size_t end = text->size;
-    while (end > 0 && text->data[end - 1] != ':') end--;
-    if (end == 0 || !text_number(text_from(*text, end), ret_number)) return false;
-    text->size = end - 1;
-    return true;
-}
-
 /* Splits Hermes's "name(file:line:column)". Of other texts, all is the name. */
 static struct function function_of(struct profile *profile, struct slice text)
 {
@@ -38,7 +28,8 @@ static struct function function_of(struct profile *profile, struct slice text)
     const uint8_t *open = text.size > 0 && text.data[text.size - 1] == ')' ? memchr(text.data, '(', text.size) : NULL;
     if (open && open > text.data) {
         struct slice place = slice_of(open + 1, (size_t)(text.data + text.size - open) - 2);
-        if (take_number(&place, &column) && take_number(&place, &line) && place.size > 0 && line <= INT32_MAX) {
+        if (text_take_last_number(&place, &column) && text_take_last_number(&place, &line) && place.size > 0 &&
+            line <= INT32_MAX) {
             function.file_name = profile_string(profile, place);
             function.start_line = (int64_t)line;
             text.size = (size_t)(open - text.data);

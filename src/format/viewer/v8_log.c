@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "format/common/format_ops.h"
 #include "format/common/json_members.h"
+#include "format/common/text_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,24 +54,14 @@ static void read_codes(struct decoder *decoder, struct slice list)
     json_parts_finish(&decoder->file, &reader);
 }
 
-/* Takes ":NUMBER" off the end of TEXT; 0 if it has none. */
-static int64_t take_last_number(struct slice *text)
-{
-    size_t start = text->size;
-    uint64_t number = 0;
-    while (start > 0 && text->data[start - 1] >= '0' && text->data[start - 1] <= '9') start--;
-    if (start == text->size || start == 0 || text->data[start - 1] != ':' || text->size - start > 9) return 0;
-    for (size_t i = start; i < text->size; i++) number = number * 10 + (text->data[i] - '0');
-    text->size = start - 1;
-    return (int64_t)number;
-}
-
 /* "NAME FILE:LINE:COLUMN", where NAME may be empty or begin with "get " or "set ". */
 static void describe_script(struct decoder *decoder, struct slice text, struct function *function, struct line *line)
 {
     struct profile *profile = decoder->file.profile;
-    line->column = take_last_number(&text);
-    line->line = take_last_number(&text);
+    uint64_t number = 0, column = 0;
+    bool has_place = text_take_last_number(&text, &column) && text_take_last_number(&text, &number);
+    if (has_place && column <= INT32_MAX) line->column = (int64_t)column;
+    if (has_place && number <= INT32_MAX) line->line = (int64_t)number;
     size_t start = text_begins_with(text, "get ") || text_begins_with(text, "set ") ? 4 : 0;
     const uint8_t *blank = text.size > start ? memchr(text.data + start, ' ', text.size - start) : NULL;
     size_t name_bytes = blank ? (size_t)(blank - text.data) : text.size;
