@@ -352,4 +352,11 @@ TEST(sources_of_rbspy_and_of_functions_of_py_spy_are_no_names)
     profile_fini(&profile);
 }
 
+TEST(a_name_may_begin_as_json_does)
+{
+    CHECK(format_collapsed.detect(slice_of_text("[{ad \"x\" 5000\n")));
+    CHECK(!format_collapsed.detect(slice_of_text("[{\"name\":\"read 5")));
+    CHECK(!format_collapsed.detect(slice_of_text("{\"version\": 5\n,\"a\":1}\n")));
+}
+
 TEST_MAIN()

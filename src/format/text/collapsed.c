@@ -193,14 +193,16 @@ static bool is_text(struct slice line)
     return true;
 }
 
-/* JSON that is cut short may end with a blank and a number. A function may be called "{main}", and a stack begin with
- * "[kernel]". */
-static bool begins_json(struct slice line)
+/* JSON that is cut short may end with a blank and a number; a line of it that IS_WHOLE has the number, which follows
+ * STACK, behind a colon or a comma. A function may be called "{main}" or "[{x", and a stack begin with "[kernel]". */
+static bool begins_json(struct slice line, struct slice stack, bool is_whole)
 {
     struct slice rest = text_from(line, 1);
     while (rest.size > 0 && text_is_blank(rest.data[0])) rest = text_from(rest, 1);
     uint8_t next = line.data[0] == '{' ? '"' : '{';
-    return (line.data[0] == '{' || line.data[0] == '[') && (rest.size == 0 || rest.data[0] == next);
+    if ((line.data[0] != '{' && line.data[0] != '[') || (rest.size > 0 && rest.data[0] != next)) return false;
+    stack = text_trim(stack);
+    return !is_whole || stack.size == 0 || strchr(":,[{", stack.data[stack.size - 1]) != NULL;
 }
 
 /* True if the first line that is neither empty nor a comment is text that ends with a blank or tab and a number.
@@ -213,7 +215,8 @@ static bool collapsed_detect(struct slice bytes)
     while (bytes.size > 0) {
         struct slice line = text_take_line(&bytes);
         if (line.size == 0 || is_comment(line)) continue;
-        return split_line(line, &stack, &value) && is_text(line) && !begins_json(line); /* the cheapest one first */
+        return split_line(line, &stack, &value) && is_text(line) && /* the cheapest one first */
+               !begins_json(line, stack, !text_line_is_open(line, bytes));
     }
     return false;
 }
